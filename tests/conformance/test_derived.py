@@ -14,7 +14,7 @@ import pytest
 from idios.core.domain import Domain, Kind
 from idios.data.backend import Backend, open_source
 from idios.data.engines.sql_backend import SqlBackend
-from idios.data.sql.point_layers import list_layers, nest_layers
+from idios.data.sql.grid_sql import list_layers, nest_layers
 from idios.data.sql.selection import SelectStatement
 from idios.datasets import read_columns
 from idios.declare.schema import Column, Dataset

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from idios.core.domain import Kind
-from idios.declare.date_formats import check_format, read_day
+from idios.declare.dates import check_format, read_day
 from idios.declare.declared_columns import read_column
 from idios.errors import InvalidInput
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from idios.errors import LedgerTampered
-from idios.ledger.merkle import DIGEST, EMPTY, FANOUT, TAG, Tree
+from idios.ledger.proof import DIGEST, EMPTY, FANOUT, TAG, Tree
 
 KEY = b"k" * 32
 

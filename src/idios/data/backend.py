@@ -41,9 +41,8 @@ from idios.data.formats.csv import CsvFormat
 from idios.data.formats.files import read_stem
 from idios.data.sql.dialect import Dialect
 from idios.data.sql.expression_sql import ExpressionSql
-from idios.data.sql.grid_sql import GridColumn, make_grid_column
+from idios.data.sql.grid_sql import GridColumn, hide_sentinels, make_grid_column
 from idios.data.sql.join_sql import Rows, hold_key
-from idios.data.sql.missing_sql import hide_sentinels
 from idios.declare.schema import Column, Dataset
 from idios.errors import SourceError
 from idios.expressions.preimages import find_node

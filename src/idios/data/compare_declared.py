@@ -13,9 +13,8 @@ from itertools import accumulate
 from idios.core.domain import Kind
 from idios.core.neighbours import to_plural
 from idios.data.connection_pool import Connection
-from idios.data.sql.grid_sql import NEVER, GridColumn
+from idios.data.sql.grid_sql import NEVER, GridColumn, list_layers, nest_layers, with_sources
 from idios.data.sql.join_sql import Rows, compare_keys, find_repeated_keys, write_everyone
-from idios.data.sql.point_layers import list_layers, nest_layers, with_sources
 from idios.data.sql.selection import SelectStatement
 from idios.declare.schema import Column, Dataset
 from idios.plan.joins import find_table, list_links, name_column

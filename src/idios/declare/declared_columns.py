@@ -11,8 +11,7 @@ from typing import Any
 
 from idios.core.domain import Categories, Domain, Kind, count_day, default_step
 from idios.core.exact import exact, whole
-from idios.declare.date_formats import check_format
-from idios.declare.dates import since_1970
+from idios.declare.dates import check_format, since_1970
 from idios.declare.schema import Column
 from idios.errors import InvalidInput
 

@@ -42,7 +42,7 @@ from idios.data.backend import describe_source, open_source
 from idios.data.engines.sql_backend import SqlBackend
 from idios.data.formats.csv_proposal import propose_format
 from idios.data.formats.files import is_csv_file
-from idios.data.sql.point_layers import with_sources
+from idios.data.sql.grid_sql import with_sources
 from idios.datasets import DatasetConfig
 from idios.declare.schema import Column, Dataset
 from idios.errors import InvalidInput, SourceError, Unanswerable

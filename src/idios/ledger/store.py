@@ -28,8 +28,7 @@ from idios.errors import LedgerTampered
 from idios.ledger.chain import Anchor, Entry, sign_entry, write_entries
 from idios.ledger.database import Database
 from idios.ledger.facts import Fact
-from idios.ledger.merkle import TOP
-from idios.ledger.proof import End, Memory, Proof, write_proof
+from idios.ledger.proof import TOP, End, Memory, Proof, write_proof
 from idios.ledger.state import (
     ROWS,
     ContradictoryFact,

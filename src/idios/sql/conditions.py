@@ -27,7 +27,6 @@ from idios.core.exact import text as number_text
 from idios.declare.dates import DAY, UNITS, parse_moment
 from idios.declare.schema import Column
 from idios.expressions.language import FUNCTIONS, Type
-from idios.expressions.point_sets import COMPARED
 from idios.expressions.predicates import (
     ALWAYS,
     EVERYTHING,
@@ -42,6 +41,7 @@ from idios.expressions.predicates import (
     intersection,
     union,
 )
+from idios.expressions.preimages import COMPARED
 from idios.expressions.work import Work
 from idios.sql.expression_reader import read_constant
 from idios.sql.lexer import QuestionText

@@ -19,7 +19,7 @@ import pytest
 from idios.core.domain import Kind
 from idios.data.backend import CsvFormat
 from idios.data.formats.text_fields import BLANKS, FORMS, Notation, parse_field
-from idios.declare.date_formats import read_day
+from idios.declare.dates import read_day
 from idios.errors import InvalidInput, SourceError
 from idios.party import TrustedParty
 from tests.declare.test_date_formats import FORMATS, write_field

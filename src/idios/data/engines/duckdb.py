@@ -24,9 +24,8 @@ from idios.data.formats.csv import CsvFormat
 from idios.data.formats.text_fields import parse_field
 from idios.data.formats.text_files import TextFile
 from idios.data.guesses import ColumnSample
-from idios.data.sql.grid_sql import EVERY, GridColumn, make_grid_column
+from idios.data.sql.grid_sql import EVERY, GridColumn, is_sentinel, make_grid_column, select_known
 from idios.data.sql.join_sql import Rows, hold_key
-from idios.data.sql.missing_sql import is_sentinel, select_known
 from idios.data.sql.selection import SelectStatement
 from idios.declare.schema import Dataset
 from idios.errors import SourceError

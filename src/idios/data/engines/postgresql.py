@@ -29,7 +29,7 @@ from idios.data.engines.sql_backend import SqlBackend
 from idios.data.formats.csv import CsvFormat
 from idios.data.guesses import ColumnSample
 from idios.data.sql.dialect import Dialect
-from idios.data.sql.missing_sql import hide_sentinels
+from idios.data.sql.grid_sql import hide_sentinels
 from idios.data.sql.selection import SelectStatement
 from idios.data.summarise import RankSearch
 from idios.declare.schema import Dataset

@@ -22,7 +22,7 @@ from idios.data.guesses import ColumnSample
 from idios.data.queries import CHANGED, Queries
 from idios.data.requirements import Requirements
 from idios.data.sql.dialect import Dialect
-from idios.data.sql.grid_sql import GridColumn
+from idios.data.sql.grid_sql import GridColumn, list_layers, nest_layers, with_sources
 from idios.data.sql.join_sql import (
     HeldKey,
     Rows,
@@ -32,7 +32,6 @@ from idios.data.sql.join_sql import (
     refuse_incomparable,
     write_everyone,
 )
-from idios.data.sql.point_layers import list_layers, nest_layers, with_sources
 from idios.data.sql.reduction_sql import ReducedTable, reduce_rows
 from idios.data.sql.selection import Selection, SelectStatement, columns_of
 from idios.data.summarise import SMALL, RankSearch, Summaries, summarise

@@ -11,7 +11,7 @@ SAS, which hold codes, counts and amounts as floats) give text for every field; 
                 first moment
     category    any text, blanks included
 
-With a format of their own (``declare/date_formats.py``), dates and timestamps are written in that alone; cells of Excel
+With a format of their own (``declare/dates.py``), dates and timestamps are written in that alone; cells of Excel
 that are dates stay dates. With a mark of thousands, whole numbers, numbers and decimals may have it before every three
 digits, or nowhere.
 
@@ -29,7 +29,7 @@ import pyarrow as pa
 
 from idios.core.domain import Kind
 from idios.data.engines.duckdb_dialect import DIALECT
-from idios.declare.date_formats import write_form
+from idios.declare.dates import write_form
 
 _DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
 FORMS: dict[Kind, tuple[str, str, dt.DataType]] = {

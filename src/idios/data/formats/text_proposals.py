@@ -23,7 +23,7 @@ from itertools import islice
 
 from idios.core.domain import Kind
 from idios.data.formats.text_fields import BLANKS, FORMS, PLAIN, Notation
-from idios.declare.date_formats import read_day
+from idios.declare.dates import read_day
 
 RARE = 10
 """A value that occurs less often than this is not proposed."""

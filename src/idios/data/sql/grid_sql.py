@@ -23,16 +23,20 @@ from __future__ import annotations
 import math
 import struct
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 
 import ibis.expr.datatypes as dt  # type: ignore[import-untyped]
+import numpy as np
 
 from idios.core.domain import LIMIT, Categories, Domain, Kind
+from idios.core.exact import text
 from idios.data.sql.dialect import Dialect
 from idios.declare.dates import DAY
 from idios.declare.schema import Column
 from idios.errors import SourceError
+from idios.expressions.language import list_references
 
 NEVER = "1 = 0"
 EVERY = "TRUE"
@@ -378,3 +382,111 @@ def _unreadable(column: Column, held: dt.DataType) -> SourceError:
         f"column {column.name!r} is declared as {column.kind.value}, and the source holds {held}, which cannot be "
         "read as that: correct the declaration, or convert the column in the source"
     )
+
+
+# Values that are declared to mean "missing" (9, 99, 999, 9999-12-31) are NULL before anything else is read.
+#
+# They are compared with what a source holds, not with grid points: on a coarse grid, values beside a sentinel share its
+# point. Where a source is read, a SELECT of the columns that are asked about stands in its place, in which a sentinel
+# is NULL; so no query has to know of it.
+
+
+_MOMENTS = {Kind.DATE: DAY, Kind.TIMESTAMP: 1}
+"""In microseconds, the unit in which sentinels of each kind are declared."""
+
+
+def is_sentinel(column: Column, x: str, held: dt.DataType, dialect: Dialect) -> str:
+    """The condition that the column ``x`` of type ``held`` holds a declared sentinel; unknown where it is NULL."""
+    if column.kind is Kind.CATEGORY:
+        label = write_label(column, x, held, dialect)
+        return f"{label} IN ({', '.join(dialect.string(str(value)) for value in column.missing)})"
+    numbers = [Fraction(value) for value in column.missing]
+    unit = Fraction(1)
+    if held.is_floating():
+        single = isinstance(held, dt.Float32)  # which holds the nearest of its own
+        floats = [float(np.float32(float(number))) if single else float(number) for number in numbers]
+        return f"{x} IN ({', '.join(map(dialect.real, floats))})"
+    if isinstance(held, dt.Timestamp) and column.kind in _MOMENTS:
+        x, unit = dialect.microseconds(x, held), Fraction(_MOMENTS[column.kind])
+    elif held.is_date() and column.kind in _MOMENTS:
+        x, unit = dialect.days.format(x=x), Fraction(_MOMENTS[column.kind], DAY)
+    elif not (held.is_integer() or held.is_decimal()):
+        raise SourceError(
+            f"column {column.name!r} declares missing values, and the source holds {held}, which has none of them: "
+            "remove missing, or convert the column in the source"
+        )
+    # a whole number equals nothing that is none
+    listed = [number * unit for number in numbers if held.is_decimal() or (number * unit).denominator == 1]
+    return f"{x} IN ({', '.join(str(text(number)) for number in listed)})" if listed else NEVER
+
+
+def select_known(
+    columns: Mapping[str, Column], names: Sequence[str], held: Mapping[str, dt.DataType], dialect: Dialect
+) -> list[str]:
+    """What stands after SELECT to read some columns of a source, those of ``columns`` without their sentinels."""
+    listed = []
+    for name in names:
+        quoted, column = dialect.identifier(name), columns.get(name)
+        if column is not None and column.missing:
+            condition = is_sentinel(column, quoted, held[name], dialect)
+            listed.append(f"CASE WHEN {condition} THEN NULL ELSE {quoted} END AS {quoted}")
+        else:
+            listed.append(quoted)
+    return listed
+
+
+def hide_sentinels(
+    columns: Mapping[str, Column], names: Sequence[str], source: str, held: Mapping[str, dt.DataType], dialect: Dialect
+) -> str:
+    """What stands after FROM to read some columns of a source: the source itself, where no sentinel is declared."""
+    if not any(column.missing for column in columns.values()):
+        return source
+    return f"(SELECT {', '.join(select_known(columns, names, held, dialect))} FROM {source}) AS known"
+
+
+# The nested SELECTs that put records on the grid.
+
+
+def list_layers(
+    columns: Mapping[str, GridColumn], dialect: Dialect, read: Collection[str] | None = None
+) -> list[list[str]]:
+    """What puts records on the grid: columns p0, p1, … of points, v0, … of those that count, has_v0, ….
+
+    Derived columns are computed from the points that count, so that they come last. Of some columns, all others are
+    left out.
+    """
+    quoted = dialect.identifier
+    points, values = [] if (columns if read is None else read) else [f"1 AS {quoted('one')}"], []
+    derived, derived_values = [], []
+    names = {name: quoted(f"v{i}") for i, name in enumerate(columns)}
+    for i, (name, column) in enumerate(columns.items()):
+        if read is not None and name not in read:
+            continue
+        point, value, has = (quoted(f"{letter}{i}") for letter in ("p", "v", "has_v"))
+        if column.derive is not None:
+            derived.append(f"{column.derive(names)} AS {point}")
+            derived_values += [f"{point} IS NOT NULL AS {has}", f"{column.value(point)} AS {value}"]
+            continue
+        points.append(f"{column.readable} AS {has}")
+        if column.declared.kind is Kind.CATEGORY:
+            points.append(f"{column.value(column.point)} AS {value}")
+        else:
+            points.append(f"{column.bounded or column.point} AS {point}")
+            values.append(f"{column.settle(point)} AS {value}")
+    return [points, values, derived, derived_values]
+
+
+def nest_layers(layers: Sequence[Sequence[str]], source: str, dialect: Dialect) -> str:
+    """Nested SELECTs over a source, of which each computes its expressions once, and the next one names them."""
+    text = f"SELECT {', '.join(layers[0])} FROM {source}"
+    for depth, layer in enumerate(layers[1:]):
+        if layer:
+            text = f"SELECT *, {', '.join(layer)} FROM ({text}{dialect.fence}) AS layer{depth}"
+    return text + dialect.fence
+
+
+def with_sources(names: Iterable[str], columns: Mapping[str, Column]) -> list[str]:
+    """Some columns, and those that they are derived from, each once."""
+    listed = list(names)
+    derived = [expression for name in listed if (expression := columns[name].expression) is not None]
+    return list(dict.fromkeys([*listed, *(str(name) for each in derived for name in list_references(each))]))

@@ -24,8 +24,7 @@ from dataclasses import dataclass, field
 import ibis.expr.datatypes as dt  # type: ignore[import-untyped]
 
 from idios.data.sql.dialect import Dialect
-from idios.data.sql.grid_sql import GridColumn
-from idios.data.sql.point_layers import list_layers, nest_layers, with_sources
+from idios.data.sql.grid_sql import GridColumn, list_layers, nest_layers, with_sources
 from idios.declare.schema import Dataset, Link
 from idios.errors import SourceError
 from idios.plan.joins import Join, find_people, find_table, list_links, list_unique_keys, name_column

@@ -19,9 +19,8 @@ from dataclasses import dataclass
 from idios.core.domain import LIMIT, Domain, Kind
 from idios.data.sql.condition_sql import write_condition
 from idios.data.sql.dialect import Dialect
-from idios.data.sql.grid_sql import GridColumn
+from idios.data.sql.grid_sql import GridColumn, list_layers, nest_layers, with_sources
 from idios.data.sql.join_sql import Rows, write_join
-from idios.data.sql.point_layers import list_layers, nest_layers, with_sources
 from idios.declare.schema import Column, Dataset
 from idios.expressions.predicates import column_names
 from idios.plan.reductions import KEY, MEAN_FINENESS, SPREAD, SPREAD_VALUES, ReducedValue, Reduction

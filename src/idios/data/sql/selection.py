@@ -24,8 +24,7 @@ import pyarrow as pa
 from idios.core.domain import Categories
 from idios.data.sql.condition_sql import fit_point, write_condition, write_held_condition
 from idios.data.sql.dialect import Dialect
-from idios.data.sql.grid_sql import GridColumn
-from idios.data.sql.point_layers import list_layers, nest_layers, with_sources
+from idios.data.sql.grid_sql import GridColumn, list_layers, nest_layers, with_sources
 from idios.expressions.predicates import ALWAYS, Among, And, Predicate, intersection, union
 from idios.plan.question import Group, Plan
 
