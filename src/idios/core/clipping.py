@@ -121,7 +121,7 @@ class DrawnLimits(NamedTuple):
     def collapsed(self) -> bool:
         """Whether the limits have found too little to answer within them."""
         found = self.low < self.high and self.beyond_quarter > self.most_clipped
-        return not found or self.most_clipped > COLLAPSED * self.size
+        return not found or self.clipped > COLLAPSED * self.size
 
     @property
     def many(self) -> bool:
