@@ -22,13 +22,14 @@ from idios.core.concentrated import (
     pure_rho,
     range_rho,
 )
-from idios.core.distributions import DiscreteGaussian
+from idios.core.distributions import DiscreteGaussian, DiscreteLaplace
 from idios.core.distributions.discrete_gaussian import gaussian_variance
 from idios.core.domain import Domain
-from idios.core.neighbours import Neighbours
+from idios.core.neighbours import Moves, Neighbours
 from idios.core.outer_ranks import RankPlan
 from idios.core.statistics import Count, DistinctCount, KthLargest, Mean, Median, Mode, Statistic, Sum, Variance
 from idios.errors import InvalidInput
+from tests.core.stopping import cut_windows
 
 REPLACE, ADD_REMOVE = Neighbours.REPLACE, Neighbours.ADD_REMOVE
 DIFFERENTIAL = Protection(Level.DIFFERENTIAL)
@@ -174,7 +175,7 @@ def test_rounds_add_up(neighbours: Neighbours) -> None:
         noise = Fraction(0)
         if isinstance(plan, ClippingPlan):
             noise = plan.noise_epsilon**2
-            search += (plan.tally_epsilon**2 + plan.size_epsilon**2) / 2
+            search += (2 * plan.tally_epsilon**2 + plan.size_epsilon**2) / 2
         if isinstance(case, Variance):
             expected = Rho(search + noise * 3 / 16, steps * search + noise / 6)
         elif isinstance(case, Mean) and not whole:
@@ -185,6 +186,31 @@ def test_rounds_add_up(neighbours: Neighbours) -> None:
         assert (plan.centre is None) == (case == Sum())
 
 
+@pytest.mark.parametrize("size", [None, 1000])
+@pytest.mark.parametrize("statistic", [Sum(), Mean(), Variance()], ids=lambda each: each.name)
+def test_every_count_that_is_drawn_has_its_rho(
+    statistic: Statistic, size: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The scales of what is really drawn, and not the plan's own list of it."""
+    drawn: list[Fraction] = []
+
+    def note(noise: DiscreteLaplace, **_: object) -> int:
+        drawn.append(noise.scale)
+        return 0
+
+    choice = choose(statistic, Domain(), REPLACE, size is not None, DIFFERENTIAL, Fraction(1), size=size)
+    plan, values, moves = choice.clipping, list(range(1000)), Moves(REPLACE, 1000, None if size else 0)
+    assert plan is not None
+    monkeypatch.setattr(DiscreteLaplace, "sample", note)
+    plan.draw_limits(cut_windows(values, list(plan.ranks(moves)), moves, plan.domain))
+    assert len(drawn) == (3 if size is None else 2)
+    searches = range_rho(plan.threshold_epsilon + 2 * plan.count_epsilon)
+    searches += range_rho(plan.centre.epsilon) if plan.centre else 0
+    noise = plan.noise_epsilon**2 / (6 if isinstance(statistic, Variance) else 2)
+    counts = sum((1 / scale**2 / 2 for scale in drawn), Fraction(0))
+    assert find_rho(choice, statistic, REPLACE, size is not None).changing == searches + counts + noise
+
+
 def test_limits_that_cells_share_are_paid_for_once() -> None:
     """Leaving a cell for another changes the limits as staying does, and a person's cells do not divide them."""
     shared = choose(Sum(), Domain(), ADD_REMOVE, False, DIFFERENTIAL, Fraction(1, 2), parts=2, pooled=True)
@@ -192,7 +218,7 @@ def test_limits_that_cells_share_are_paid_for_once() -> None:
     assert plan is not None
     assert plan.epsilon == Fraction(1, 2)
     limits = range_rho(plan.threshold_epsilon + 2 * plan.count_epsilon)
-    limits += (plan.tally_epsilon**2 + plan.size_epsilon**2) / 2
+    limits += (2 * plan.tally_epsilon**2 + plan.size_epsilon**2) / 2
     noise = plan.noise_epsilon**2 / 2
     rho = find_rho(shared, Sum(), ADD_REMOVE, False)
     assert rho == Rho(limits / 2 + noise, limits + 4 * noise)

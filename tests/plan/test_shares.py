@@ -104,7 +104,7 @@ def test_shared_limits_are_charged_once_and_noise_in_two_cells(statistic, epsilo
     [aggregate] = cells.aggregates
     limits = aggregate.choice.clipping
     once = range_rho(limits.threshold_epsilon + 2 * limits.count_epsilon)
-    once += pure_rho(limits.tally_epsilon) + pure_rho(limits.size_epsilon)
+    once += 2 * pure_rho(limits.tally_epsilon) + pure_rho(limits.size_epsilon)
     once += range_rho(limits.centre.epsilon) if limits.centre else 0
     noise = {"SUM(income)": 2, "AVG(income)": F(1, 2), "VARIANCE(income)": F(3, 8)}[statistic]
     assert cells.rho == once + noise * limits.noise_epsilon**2

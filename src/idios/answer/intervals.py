@@ -64,7 +64,7 @@ UNKNOWN_MARGIN = {
     Method.EXPONENTIAL: "a category has no margin",
 }
 
-ANSWERED, UNCROWDED = 2, 10
+ANSWERED, UNCROWDED = 2, 30
 """From how many times ``ClippingPlan.least_size`` on hardly an answer is NULL, and most have an interval: as measured
 with lognormal values, where the number of values is public."""
 SLACK = Fraction(11, 10)
@@ -286,10 +286,8 @@ def describe_risk(
     if choice.clipping is not None and (size := choice.clipping.size) is not None:
         for what, times in (("NULL or far off", ANSWERED), ("no interval", UNCROWDED)):
             if size < (needed := times * choice.clipping.least_size):
-                told = (
-                    f"{what} is likely: it takes about {counted.write(needed)}, and there are {counted.count(size):,}"
-                )
-                return told + _propose_epsilon(asked, needed, size, True, bounds)
+                there = f"{counted.write(needed)}, and there are {counted.count(size):,}"
+                return f"{what} is likely: it takes about {there}" + _propose_epsilon(asked, needed, size, True, bounds)
     least = find_least_size(aggregate, records)
     if least is None:
         return ""

@@ -79,8 +79,7 @@ STEEP = 7
 Of as many as are clipped it would be 16, for α = 2. About twice as many may be; fitted by simulation.
 """
 LIKELY_NOISE = Fraction(3, 2)
-"""How many more clipped values are allowed for than counted, in scales of the noise: 19 times in 20, or nearly so."""
-
+"""How many more clipped values are allowed for than counted, in scales of the noise: nearly nine times in ten."""
 MEAN_OF_FEW = 4
 """So many more clipped values are allowed for, as the mean of few is easily greater than it is in the long run."""
 
@@ -166,10 +165,15 @@ class ClippingPlan(Reading):
     pooled: bool = False
 
     @property
+    def counts_epsilon(self) -> tuple[Fraction, Fraction, Fraction]:
+        """The ε of each count: of clipped values, of values beyond a quarter of the limits, and of all."""
+        return self.tally_epsilon, self.tally_epsilon, self.size_epsilon
+
+    @property
     def limits_epsilon(self) -> Fraction:
         """What limits and counts cost, once for all cells."""
         centre = self.centre.epsilon if self.centre else Fraction(0)
-        return centre + self.threshold_epsilon + self.count_epsilon + 2 * self.tally_epsilon + self.size_epsilon
+        return centre + self.threshold_epsilon + self.count_epsilon + sum(self.counts_epsilon)
 
     @property
     def epsilon(self) -> Fraction:
@@ -200,10 +204,8 @@ class ClippingPlan(Reading):
         middle = self.find_middle(self.centre.draw(summary, source) if self.centre else None)
         radius = self.calibrate_radius(summary, middle).draw(source)
         tally, size = DiscreteLaplace(1 / self.tally_epsilon), self.size
-        clipped, beyond_quarter = (
-            self.count_beyond(summary, *pair) + tally.sample(source=source)
-            for pair in self.list_counted(middle, radius)
-        )
+        pairs = self.list_counted(middle, radius)
+        clipped, beyond_quarter = (self.count_beyond(summary, *pair) + tally.sample(source=source) for pair in pairs)
         if size is None:
             size = summary.size + DiscreteLaplace(1 / self.size_epsilon).sample(source=source)
         return DrawnLimits(*self.find_limits(middle, radius), clipped, beyond_quarter, size, self.spread)

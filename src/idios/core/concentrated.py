@@ -235,7 +235,7 @@ def _list_limits(plan: ClippingPlan, alike: Callable[[Fraction], _Round], apart:
     Where that are two, each counts half of what leaving one for the other costs, which is what any change costs.
     """
     drawn = range_rho(plan.threshold_epsilon + 2 * plan.count_epsilon)
-    drawn += pure_rho(plan.tally_epsilon) + pure_rho(plan.size_epsilon)
+    drawn += sum(map(pure_rho, plan.counts_epsilon))
     if plan.centre:
         drawn += range_rho(plan.centre.epsilon)
     drawn *= apart if plan.pooled else 1
